@@ -1,10 +1,12 @@
 // y = (the sum of a product's parts over k) 2^(exponents) + bias, in the order of the parts: what matmul16 and packed16 leave when they split k.
 // A block has 1024 columns of a row, for there may be few rows: grid = (m, ceil(n / 1024)).
 #include "include/gemm16.h"
+#include "include/grid.h"
 #include "include/team.h"
 
 RF_KERNEL(RF_ROW_BLOCK)
 sum_parts(const float *parts, const i32 *a_exponents, const i32 *b_exponents, const float *bias, float *y, u32 count, u32 m, u32 n, u64 y_row) {
+    rf_grid_begin();
     constexpr u32 AHEAD = 2; // parts whose loads are in flight
     u32 row = rf_block_x(), c = rf_block_y() * RF_ROW_COLS + rf_thread() * 4, here = rf_left4(c, n);
     if (here == 0) return;

@@ -3,7 +3,7 @@
 //
 // A block makes 16 MT rows of y. A wave has 32 rows of weights. `waves_n` waves have different rows of weights; the others have the same rows and other
 // blocks of 32 of k, in turns, and their sums meet in LDS at the end. A step is the columns of the activations that LDS holds. The loads of the next step, and
-// of the next weights, are in flight while one is used: NVIDIA's to a second place in LDS, AMD's to registers.
+// of the next weights, are in flight while one is used: NVIDIA's to other places in LDS, AMD's to registers.
 //
 // The grid's second dimension is parts of k, `part_blocks` blocks each: a part's sums are a matrix of their own, and sum_parts adds them. So a block that has all
 // waves' rows of weights copies a part of the activations only.
@@ -13,6 +13,7 @@
 // Of experts a table that expert_tiles.hip makes has an entry for each tile: rows of activations that one expert has, wherever they lie.
 #pragma once
 #include "gemm16.h"
+#include "grid.h"
 #include "packed_tiles.h"
 #if defined(__CUDA_ARCH__)
 #include "copy_async.h"
@@ -22,8 +23,8 @@
 // lies in different banks; and floats from one of 16 sums in LDS to the next, for the same reason.
 #if defined(__CUDA_ARCH__)
 #define RF_PACKED_THREADS 512u
-#define RF_PACKED_HELD 256u
-#define RF_PACKED_STEPS 4u
+#define RF_PACKED_HELD 512u
+#define RF_PACKED_STEPS 3u
 #define RF_PACKED_GAP 8u
 #define RF_PACKED_ROW_GAP 32u
 #define RF_PACKED_MEET 20u
@@ -40,8 +41,8 @@
 // What the matrices are.
 struct Packed16 {
     const u8 *__restrict__ w;
-    const u4 *__restrict__ x; // eight halves each
-    const i32 *__restrict__ exponents;
+    const u4 *RF_WRITTEN_BEFORE x; // eight halves each
+    const i32 *RF_WRITTEN_BEFORE exponents;
     const float *bias;
     float *y;
     u32 w_rows, x_rows; // of the whole matrices
@@ -59,7 +60,7 @@ struct Another16 {
 // The `m` rows that a tile has: those from `first` on; or, listed, the pairs from `first` on, each of which has a row of y, and `share` of which have the same row
 // of activations.
 struct TileRows {
-    const u32 *__restrict__ pairs;
+    const u32 *RF_WRITTEN_BEFORE pairs;
     bool listed;
     u32 first, m, share;
     __attribute__((device, always_inline)) u32 of_y(u32 row) const { return listed ? pairs[first + row] : first + row; }
@@ -71,8 +72,8 @@ struct ExpertTile {
     u32 expert, begin, count;
 };
 struct TileList {
-    const ExpertTile *__restrict__ table; // or null: one matrix for all rows
-    const u32 *__restrict__ order;
+    const ExpertTile *RF_WRITTEN_BEFORE table; // or null: one matrix for all rows
+    const u32 *RF_WRITTEN_BEFORE order;
     u32 tiles, experts, share;
 };
 
@@ -98,7 +99,7 @@ template <u32 ROWS, u32 COUNT> struct NextStep {
     static constexpr u32 OF = RF_PACKED_THREADS / ROWS, EACH = 4 * COUNT / OF;
     static_assert(OF % 4 == 0, "a thread's pieces lie at the same place of their blocks");
     typedef HeldStep<ROWS, COUNT> Step;
-    const u4 *__restrict__ x; // the first piece
+    const u4 *RF_WRITTEN_BEFORE x; // the first piece
     u32 from, pieces;         // its number, and those of the row: none beyond the tile's rows
     u32 to;                   // in a step
     __attribute__((device, always_inline)) NextStep(const Packed16 &a, const TileRows &rows, Packed16Held<ROWS, COUNT> &held) {
@@ -198,6 +199,7 @@ template <class W, u32 MT> RF_DEVICE void packed16_tile(const Packed16 &a, const
 #pragma unroll
             for (u32 s = 0; s < RF_BLOCKS; ++s) row.fetch(s, begin + wave_k * RF_RUN);
         }
+    if (!rows.listed) rf_grid_begin(); // the first weights are on their way
 
     RfTile sums[NT][MT] = {};
     NextStep<ROWS, COUNT> step(a, rows, held);
@@ -300,6 +302,7 @@ template <class W, u32 MT> RF_DEVICE void packed16(Packed16 a, const Another16 &
         second.instead(a, tile_n);
     }
     if (list.table) {
+        rf_grid_begin();
         ExpertTile tile = list.table[tile_m];
         u32 expert = rf_uniform(tile.expert);
         rows.listed = true, rows.first = rf_uniform(tile.begin), rows.m = rf_uniform(tile.count);
@@ -319,7 +322,7 @@ template <class W, u32 MT> RF_DEVICE void packed16(Packed16 a, const Another16 &
 
 #define RF_PACKED16_MT(name, Type, MT)                                                                                                  \
     RF_KERNEL(RF_PACKED_THREADS)                                                                                                        \
-    packed16_##name##_t##MT(const u8 *__restrict__ w, const _Float16 *__restrict__ x, const i32 *__restrict__ exponents,                 \
+    packed16_##name##_t##MT(const u8 *__restrict__ w, const _Float16 *RF_WRITTEN_BEFORE x, const i32 *RF_WRITTEN_BEFORE exponents,       \
                             const float *bias, float *y, const u8 *w1, const float *bias1, float *y1, const u8 *w2, const float *bias2,  \
                             float *y2, const u32 *table, const u32 *order, u32 w_rows, u32 x_rows, u32 n, u32 n1, u32 n2, u32 second,    \
                             u32 third, u32 row_blocks, u32 part_blocks, u32 waves_n, u32 tiles, u32 experts, u32 share) {                \

@@ -217,7 +217,7 @@ RF_DEVICE h2 rf_two_halves(float x) {
     return h2{half, half};
 }
 
-// The largest scale of the blocks that a product has of a row, where a type is WIDE: the weights are relative to it. 0 or a NaN makes all of them 0 or NaN.
+// The largest scale of the blocks that a product has of a row, where a type is WIDE: the weights are relative to it. A scale of mxfp4 is neither 0 nor infinite.
 RF_DEVICE float rf_top_scale(TileBlock &block) {
     float d = block.s.d[0], top = d;
 #if defined(__CUDA_ARCH__)
@@ -259,6 +259,15 @@ template <class W> RF_DEVICE RfPart<RfHalf> rf_tile_weights(const TileBlock (&bl
     return y;
 }
 
+#if defined(__CUDA_ARCH__)
+// 16 bytes that nobody reads again, of 128 neighbours that will all be read: those come from memory together.
+RF_DEVICE u4 rf_get_line(const u4 *p) {
+    u4 v;
+    asm("ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+    return v;
+}
+#endif
+
 // Rows of weights on their way from memory: a lane's row for each of its b's. The loads of the next run are in flight while one is used.
 template <class W> struct RowFeed {
     // Without arrays of no elements.
@@ -275,7 +284,7 @@ template <class W> struct RowFeed {
 #pragma unroll
         for (u32 p = 0; p < W::PLANES; ++p) {
 #if defined(__CUDA_ARCH__)
-            q[s][p] = rf_get_once((const u4 *)(w + 16 * p * blocks) + i);
+            q[s][p] = rf_get_line((const u4 *)(w + 16 * p * blocks) + i);
 #else
             q[s][p] = ((const RfWords *)(w + 16 * p * blocks))[(u64)i * (4 / RF_WORDS) + rf_first_word() / RF_WORDS];
 #endif

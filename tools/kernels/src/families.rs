@@ -226,7 +226,10 @@ pub(crate) const FAMILIES: &[Family] = &[
     on_matrix_units("paged16_q8_0", &[("paged16_q8_0_d256", NOT_GFX1030)]),
     hopper("paged16_hopper"),
     without_loops("paged_wide16"),
-    with_own_blocks(without_loops("packed16")),
+    with_own_blocks(Family {
+        also: &["sm_80", "sm_90a"],
+        ..without_loops("packed16")
+    }),
     begins_early("experts_q8"),
     with_own_blocks(begins_early("matvec_q8")),
     begins_early("add_rms_norm"),
@@ -241,6 +244,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     begins_early("rms_norm"),
     begins_early("rope_kv"),
     begins_early("route"),
+    begins_early("sum_parts"),
 ];
 
 /// The targets of `attention16` and `paged16` but gfx1030, which has too few registers for some of its kernels.

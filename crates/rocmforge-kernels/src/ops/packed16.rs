@@ -22,9 +22,12 @@ const THREADS: u32 = 256;
 
 /// Neighbouring blocks of 32 of a row of weights that share what a part of k begins with.
 const SHARED_BLOCKS: usize = 8;
-/// Columns from which a product is divided into parts of k where its tiles are too few for the card. The sum of the parts is a launch: on an H200 of 4 us, q4_0 with 32
-/// rows and 4096 rows of weights takes 37 us with 14336 columns in one part and 22 in eight, but with 4096 columns 13 and 11.
+/// Columns from which several matrices are a launch each: it may divide k.
 const LONG: usize = 8192;
+/// Bytes of activations that the blocks of a product with one part of k may copy, all together: each block copies its part of k of its rows. The sum of the parts
+/// is a launch, of 4 us on an H200. There q4_0 with 4096 rows of weights takes in one part and in eight: of 4096 columns with 16 rows of activations (17 MB are
+/// copied) 12.0 and 8.5 us, with 32 (34 MB) 17.5 and 9.8; of 14,336 columns with 16 (59 MB) 28 and 16.
+const COPIED: usize = 24 << 20;
 /// The fewest blocks of 32 of a part.
 const PART_BLOCKS: usize = 16;
 /// The most parts of k.
@@ -109,10 +112,10 @@ impl Packed16Tiles {
         ]
     };
 
-    /// Bytes of LDS where the launch gives it, `Packed16Held` in kernels/include/packed16.h: four steps of 256 blocks of 80 bytes and 64 for each row, and two words for each row.
+    /// Bytes of LDS where the launch gives it, `Packed16Held` in kernels/include/packed16.h: three steps of 512 blocks of 80 bytes and 64 for each row, and two words for each row.
     const fn lds(self) -> u32 {
-        const STEPS: u32 = 4;
-        const HELD: u32 = 256;
+        const STEPS: u32 = 3;
+        const HELD: u32 = 512;
         let rows = self.rows as u32;
         STEPS * rows * (HELD / rows * 80 + 64) + 8 * rows
     }
@@ -145,7 +148,7 @@ impl Kernels {
     }
 
     /// How [`packed16`](Self::packed16) shares out a product `[m, n]` over `k` with room for the sums of parts: in the largest tiles of which there are enough for the
-    /// multiprocessors ([`Parameter::TileBlocks`]). On an H200 more blocks took longer, because each copies its activations, and so did fewer.
+    /// multiprocessors ([`Parameter::TileBlocks`]), and in parts of k where those would copy more than 24 MiB. On an H200 more blocks took longer, because each copies its activations, and so did fewer.
     pub fn packed16_tiles(&self, dims: [usize; 3]) -> Packed16Tiles {
         self.tiles(dims, MAX_PARTS)
     }
@@ -175,11 +178,15 @@ impl Kernels {
             let parts = room.min(k / BLOCK / PART_BLOCKS).min(most).max(1);
             Packed16Tiles { parts, ..tiles }
         };
+        let copied = |tiles: &Packed16Tiles| {
+            let rows = tiles.blocks([m, n]).saturating_mul(tiles.rows);
+            rows.saturating_mul(k).saturating_mul(size_of::<u16>())
+        };
+        let one_part = largest_first().find(enough);
         let in_parts = || largest_first().map(divided).find(enough);
-        let long = (k >= LONG).then(in_parts).flatten();
-        let one_part = || largest_first().find(enough);
         let smallest = || largest_first().next_back().map(divided);
-        let tiles = long.or_else(one_part).or_else(in_parts).or_else(smallest);
+        let tiles = one_part.filter(|tiles| copied(tiles) <= COPIED);
+        let tiles = tiles.or_else(in_parts).or(one_part).or_else(smallest);
         tiles.unwrap_or(Packed16Tiles::ALL[0])
     }
 
@@ -266,7 +273,7 @@ impl Kernels {
         sum_parts(op, stream, bias, (y, n), [parts, rows, n as u32])
     }
 
-    /// Whether [`packed16_joint`](Self::packed16_joint) takes these matrices together: two or three of one type and width, below the 8192 columns from which each is divided.
+    /// Whether [`packed16_joint`](Self::packed16_joint) takes these matrices together: two or three of one type and width, below 8192 columns, from which each is a launch that may divide k.
     pub fn are_joint16(matrices: &[&PackedWeights]) -> bool {
         are_alike(matrices, LONG - 1)
     }
