@@ -1,7 +1,7 @@
 // sum = a + b, y = sum / sqrt(mean(sum^2) + eps) * weight, and y as 8-bit activations (include/q8.h) or as rows of f16 (include/half_rows.h), row by row. Without b
 // the sum is a, and is not written. sum and y may each be a or b, but not the same one.
 #include "include/grid.h"
-#include "include/half_rows.h"
+#include "include/half_fours.h"
 #include "include/quantize.h"
 #include "include/team.h"
 
@@ -14,14 +14,6 @@ struct AddNorm {
     u32 rows, cols;
     float eps;
 };
-
-RF_DEVICE float largest_of(f4 v) { return rf_max4(f4{rf_abs(v.x), rf_abs(v.y), rf_abs(v.z), rf_abs(v.w)}); }
-// Four neighbours of a row times the factor, in f16.
-RF_DEVICE void put_halves(_Float16 *to, f4 v, float factor) {
-    typedef _Float16 h4 __attribute__((ext_vector_type(4)));
-    v *= factor;
-    *(h4 *)to = h4{(_Float16)v.x, (_Float16)v.y, (_Float16)v.z, (_Float16)v.w};
-}
 
 template <class Team> RF_DEVICE void add_rms_norm(const AddNorm &p) {
     rf_grid_begin();

@@ -234,6 +234,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     with_own_blocks(begins_early("matvec_q8")),
     begins_early("add_rms_norm"),
     begins_early("elementwise"),
+    begins_early("glu_halves"),
     begins_early("latent_kv"),
     begins_early("matvec_block"),
     begins_early("paged_combine"),

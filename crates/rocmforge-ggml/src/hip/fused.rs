@@ -102,9 +102,9 @@ impl HipGgmlBackend {
         kind: GluKind,
         inputs: &[TensorId],
         output: TensorId,
-        with: Shared,
+        mut with: Shared,
     ) -> GgmlResult<()> {
-        let op = &Op::MulMat;
+        let (op, leaves) = (&Op::MulMat, with.leaves.take());
         let dims = rows_and_cols(&self.slots.desc(output)?.shape);
         let y = self.result(op, output)?;
         if let Some([gate, up]) = self.gated_matrices(kind, inputs)? {
@@ -122,6 +122,11 @@ impl HipGgmlBackend {
             let after = self.after(with, inputs[0], inputs[1])?;
             self.matmul_into(op, &[inputs[0], inputs[1]], &y, with)?;
             self.matmul_into(op, &[inputs[0], inputs[2]], &up, after)?;
+        }
+        if leaves == Some(Leaves::Halves) {
+            let to = self.room_for_halves(dims)?;
+            let launched = (self.kernels).glu_halves(self.stream(), kind, [&y, &up], &y, &to, dims);
+            return self.stored(op, launched, output, &y);
         }
         self.gated(op, kind, [&y, &up], &y, dims)?;
         self.store(op, output, &y)

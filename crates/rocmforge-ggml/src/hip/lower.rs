@@ -12,7 +12,7 @@
 
 use std::ops::Range;
 
-use rocmforge_kernels::{KvType, Residual, RowInput, RowNorm};
+use rocmforge_kernels::{Kernels, KvType, Residual, RowInput, RowNorm};
 use rocmforge_runtime::HipBuffer;
 
 use super::HipGgmlBackend;
@@ -23,6 +23,9 @@ use crate::{GgmlResult, Kernel, Launch, Op, TensorId};
 /// The most columns that the blocks of a product round by themselves, if they compute no norm. On an H200 each rounding 14,336 columns takes 5 us, a
 /// launch that rounds them for all 3.
 const ROUNDED_BY_EACH: usize = 8192;
+
+/// Columns of rows that a launch leaves rounded are a multiple of this.
+const WHOLE: usize = 32;
 
 /// One launch on the device, or the few of one of the graph.
 #[derive(Debug)]
@@ -180,7 +183,8 @@ impl HipGgmlBackend {
                 let x = node.inputs[0];
                 (with.q8, with.halves) = (before.q8 == Some(x), before.halves == Some(x));
                 held = self.held_after(node, with, before)?;
-            } else if let Some((result, how)) = self.leaves(node, nodes.get(at))? {
+            }
+            if let Some((result, how)) = self.leaves(node, nodes.get(at))? {
                 with.leaves = Some(how);
                 match how {
                     Leaves::Q8 => held.q8 = Some(result),
@@ -270,28 +274,39 @@ impl HipGgmlBackend {
         })
     }
 
-    /// The result of a node that its launch is to leave rounded, too: the next node multiplies rows of it by packed weights, which take them so.
+    /// The result of a node that its last launch is to leave rounded, too: the next node multiplies rows of it by weights, which take them so.
     fn leaves(&self, node: &Launch, next: Option<&Launch>) -> GgmlResult<Option<(TensorId, Leaves)>> {
         let (Some(next), Some(&y)) = (next, node.outputs.last()) else {
             return Ok(None);
         };
-        let (floats, is_norm) = match node.kernel {
-            Kernel::Op(Op::PagedAttention(_)) => (&node.inputs[..1], false),
-            Kernel::Op(Op::RmsNorm { .. }) | Kernel::AddRmsNorm { .. } => (&node.inputs[..], true),
+        // What the launch reads, and how it can leave its result.
+        let (floats, can): (_, &[Leaves]) = match node.kernel {
+            Kernel::Op(Op::PagedAttention(_)) => (&node.inputs[..1], &[Leaves::Q8]),
+            Kernel::Op(Op::RmsNorm { .. }) | Kernel::AddRmsNorm { .. } => {
+                (&node.inputs[..], &[Leaves::Q8, Leaves::Halves])
+            }
+            Kernel::MulMatGlu(kind) if Kernels::leaves_halves(kind) => (&[][..], &[Leaves::Halves]),
             _ => return Ok(None),
         };
-        let rows = rows_and_cols(&self.slots.desc(y)?.shape)[0];
-        let rounds = is_product(&next.kernel)
-            && next.inputs[0] == y
-            && next.weights().iter().any(|&id| self.packed_matrix(id).is_some())
-            && floats.iter().chain(&node.outputs).all(|&id| self.is_plain_f32(id));
+        let [rows, cols] = rows_and_cols(&self.slots.desc(y)?.shape);
+        if !is_product(&next.kernel)
+            || next.inputs[0] != y
+            || !cols.is_multiple_of(WHOLE)
+            || !floats.iter().chain(&node.outputs).all(|&id| self.is_plain_f32(id))
+        {
+            return Ok(None);
+        }
+        let forms = next.weights().iter().map(|&weight| self.form(y, weight, false));
+        let forms = forms.collect::<GgmlResult<Vec<Form>>>()?;
         // The product itself rounds one row, and groups of eight rows are rounded apart.
-        let how = match rows {
-            2..=FEW_ROWS => Some(Leaves::Q8),
-            rows if is_norm && self.takes_tiles(rows) => Some(Leaves::Halves),
-            _ => None,
+        let how = if (2..=FEW_ROWS).contains(&rows) && forms.contains(&Form::Q8) {
+            Leaves::Q8
+        } else if forms.contains(&Form::Halves) {
+            Leaves::Halves
+        } else {
+            return Ok(None);
         };
-        Ok(how.filter(|_| rounds).map(|how| (y, how)))
+        Ok(can.contains(&how).then_some((y, how)))
     }
 
     fn product_and_sum(&mut self, product: &Launch, sum: &Launch, with: Shared) -> GgmlResult<()> {

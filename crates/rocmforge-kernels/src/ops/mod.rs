@@ -10,6 +10,7 @@ mod expert_tiles;
 mod experts;
 mod flash_attention;
 mod flash_attn_ext;
+mod glu_halves;
 mod half_rows;
 mod latent_kv;
 mod map;
@@ -61,6 +62,7 @@ pub(crate) const DECLARED: &[&[crate::declared::Declared]] = &[
     experts::PAIRS,
     flash_attention::DECLARED,
     flash_attn_ext::DECLARED,
+    glu_halves::DECLARED,
     half_rows::DECLARED,
     half_rows::PLAIN,
     half_rows::PACKED,

@@ -1,7 +1,8 @@
 //! SiLU, GELU, their gated forms, and the soft cap.
 
 use crate::support::{device, refused};
-use rocmforge_kernels::reference;
+use rocmforge_kernels::{GluKind, HalfRows, Kernels, reference};
+use rocmforge_runtime::HipBuffer;
 use rocmforge_testkit::data::rng;
 
 fn swiglu_case(rows: usize, cols: usize, limit: f64) {
@@ -104,4 +105,46 @@ fn geglu_of_large_factors_and_softcap_of_any_cap() {
     for cap in [0.0, -1.0, f32::INFINITY, 1e-40] {
         refused(k.softcap(s, &input, &y, cap), "positive and normal");
     }
+}
+
+/// The unit and its rows of f16 are those of two launches, bit for bit; also over an operand, and with values that are not finite.
+#[test]
+fn a_unit_and_its_rows_of_f16_in_one_launch() {
+    let d = device();
+    let (k, s) = (&d.kernels, d.stream());
+    for (rows, cols) in [(5, 32), (3, 2080), (1, 16_416)] {
+        let (n, dims) = (rows * cols, [rows, cols]);
+        let mut random = rng(cols as u64);
+        let (gate, mut up) = (random.vec_in(n, -6.0, 6.0), random.vec_in(n, -4.0, 4.0));
+        (up[cols - 1], up[n - 2]) = (f32::NAN, f32::INFINITY);
+        let room = || {
+            let bytes = HalfRows::byte_len(rows, cols).expect("counts");
+            HipBuffer::from_slice(s, &vec![0xA5u8; bytes], "rows of f16").expect("room")
+        };
+        for kind in GluKind::ALL {
+            let (g, u, expected, y) = (d.up(&gate), d.up(&up), d.out(n), d.out(n));
+            let (wanted, to) = (room(), room());
+            if !Kernels::leaves_halves(kind) {
+                let result = k.glu_halves(s, kind, [&g, &u], &y, &to, dims);
+                refused(result, "the function must be SWIGLU or GEGLU");
+                continue;
+            }
+            k.glu(s, kind, (&g, cols), (&u, cols), &expected, dims).unwrap();
+            k.half_rows(s, &expected, &wanted, dims).expect("rounds");
+            let (expected, wanted) = (d.get(&expected), wanted.to_vec(s).expect("download"));
+            let bits = |x: Vec<f32>| x.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
+            let expected = bits(expected);
+            // The last one over an operand that is not read again.
+            for (u, y) in [(&u, &y), (&u, &u), (&d.up(&up), &g)] {
+                let to = room();
+                k.glu_halves(s, kind, [&g, u], y, &to, dims).unwrap();
+                assert_eq!(bits(d.get(y)), expected, "{kind:?} {dims:?}");
+                assert_eq!(to.to_vec(s).expect("download"), wanted, "{kind:?} {dims:?}");
+            }
+        }
+    }
+    let (x, y) = (d.up(&[1.0; 66]), d.out(66));
+    let to = HipBuffer::from_slice(s, &[0u8; 140], "rows of f16").expect("room");
+    let result = k.glu_halves(s, GluKind::Swiglu, [&x, &x], &y, &to, [2, 33]);
+    refused(result, "rounded rows must be whole blocks");
 }
