@@ -105,7 +105,43 @@ pub(crate) fn read_text_if_there(path: &Path) -> Result<Option<String>, FileErro
 
 /// The file as JSON, unless it has more bytes than `limit`.
 pub(crate) fn read_json_within<T: DeserializeOwned>(path: &Path, limit: u64) -> Result<T, FileError> {
-    serde_json::from_slice(&read_within(path, limit)?).map_err(FileError::json(path))
+    from_json(&read_within(path, limit)?).map_err(FileError::json(path))
+}
+
+/// What is in JSON, or in what Python's module of that name writes: it has numbers that JSON lacks.
+fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
+    serde_json::from_slice(bytes).or_else(|error| match without_infinity(bytes) {
+        Some(texts) => serde_json::from_slice(&texts),
+        None => Err(error),
+    })
+}
+
+/// The same with `Infinity`, `-Infinity` and `NaN` as texts, if there are any outside of texts.
+fn without_infinity(bytes: &[u8]) -> Option<Vec<u8>> {
+    const NUMBERS: [&[u8]; 3] = [b"-Infinity", b"Infinity", b"NaN"];
+    let mut texts = Vec::with_capacity(bytes.len());
+    let (mut left, mut in_text, mut found) = (bytes, false, false);
+    while let Some(&byte) = left.first() {
+        let number = NUMBERS.into_iter().find(|number| left.starts_with(number));
+        let taken = match (in_text, byte, number) {
+            (true, b'\\', _) => 2.min(left.len()),
+            (false, _, Some(number)) => {
+                found = true;
+                texts.push(b'"');
+                texts.extend_from_slice(number);
+                texts.push(b'"');
+                left = &left[number.len()..];
+                continue;
+            }
+            _ => {
+                in_text ^= byte == b'"';
+                1
+            }
+        };
+        texts.extend_from_slice(&left[..taken]);
+        left = &left[taken..];
+    }
+    found.then_some(texts)
 }
 
 /// The file as JSON, or `None` if it does not exist.

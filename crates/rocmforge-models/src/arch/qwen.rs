@@ -109,10 +109,17 @@ pub(super) const QWEN3MOE: Architecture = Architecture {
             ..Experts::GGUF
         }),
         known: Known {
-            features: &[rules::FEATURES, rules::NO_UPPER_WINDOW],
+            fixed: &[
+                rules::DECODERS,
+                &[("hidden_act", "silu"), ("qkv_bias", "false"), ("use_qk_norm", "true")],
+            ],
+            features: &[rules::FEATURES, rules::NO_UPPER_WINDOW, NO_SHARED_EXPERT],
             ..rules::JSON.ignoring(rules::ROUTER_TRAINING)
         },
         ..QWEN2_JSON
     }],
     ..QWEN3
 };
+
+/// Qwen 3 Coder states a width of 0.
+const NO_SHARED_EXPERT: &[(&str, &str)] = &[("a network beside the experts", "shared_expert_intermediate_size")];

@@ -37,8 +37,8 @@ const QWEN35_JSON: Rules = Rules {
     ..JSON
 };
 
-/// Layers that predict further tokens are not used; the types of states do not depend on the file.
-const NOTES: &str = "mamba_ssm_dtype mtp_num_hidden_layers mtp_use_dedicated_embeddings output_router_logits \
+/// Layers that predict further tokens are not used; the types of states do not depend on the file. Without experts no list says which layers have none.
+const NOTES: &str = "mamba_ssm_dtype mlp_only_layers mtp_num_hidden_layers mtp_use_dedicated_embeddings output_router_logits \
     router_aux_loss_coef";
 
 const LAYERS: Dense = Dense {

@@ -127,7 +127,7 @@ pub(super) const HUNYUAN_JSON: Rules = Rules {
 };
 
 /// Notes of Hunyuan's training: ids of tokens, parts for other tasks, and settings of features that are off.
-pub(super) const HUNYUAN_NOTES: &str = "add_classification_head attention_head_dim attention_bias cla_share_factor class_num dense_list \
+pub(super) const HUNYUAN_NOTES: &str = "add_classification_head attention_bias cla_share_factor class_num dense_list \
     enable_lm_head_fp32 eod_token_id im_end_id im_newline_id im_start_id mask_init_id org_vocab_size pad_id pool_type text_end_id text_start_id";
 
 /// Seed-OSS.

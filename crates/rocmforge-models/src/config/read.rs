@@ -15,7 +15,7 @@ use super::{
 use crate::ModelError;
 use crate::keys::{Key, Keys, Known, NOT_NEGATIVE, POSITIVE, Within};
 
-const KEY_LENGTH: Key = Key("attention.key_length", "head_dim");
+const KEY_LENGTH: Key = Key("attention.key_length", "attention_head_dim head_dim");
 const VALUE_LENGTH: Key = Key("attention.value_length", "");
 const WINDOW_KEY_LENGTH: Key = Key("attention.key_length_swa", "");
 const WINDOW_VALUE_LENGTH: Key = Key("attention.value_length_swa", "");

@@ -128,8 +128,13 @@ fn inner(k: &mut Keys<'_>, heads: usize, expected: Option<f64>) -> Result<usize,
 
 /// Refuses what a config.json may state of selective scans and is not computed: bounds of steps, and a norm before the gate.
 fn refuse_variants(k: &mut Keys<'_>) -> Result<(), ModelError> {
-    // Infinity is a text or an object, or a number that no step exceeds.
-    let is_unbounded = |value: &Json| value.as_f64().map_or(!value.is_null(), |bound| bound >= 1e30);
+    // Infinity is a text or an object of one, or a number that no step exceeds.
+    let is_unbounded = |value: &Json| match value.as_f64() {
+        Some(bound) => bound >= 1e30,
+        None => [value, &value["__float__"]]
+            .map(Json::as_str)
+            .contains(&Some("Infinity")),
+    };
     if let Some(bounds) = k.take::<Vec<Json>>(STEPS)? {
         let is_whole = matches!(bounds.as_slice(), [least, most] if least.as_f64() == Some(0.0) && is_unbounded(most));
         if !is_whole {

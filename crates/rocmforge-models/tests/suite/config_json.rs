@@ -167,6 +167,35 @@ fn real_files() -> Vec<(&'static str, Value)> {
             ),
         ),
         (
+            "Qwen3-Coder-480B-A35B",
+            with(
+                &plain("qwen3_moe"),
+                json!({
+                    "decoder_sparse_step": 1, "head_dim": 16, "max_window_layers": 62, "mlp_only_layers": [], "moe_intermediate_size": 32,
+                    "norm_topk_prob": true, "num_experts": 160, "num_experts_per_tok": 8, "output_router_logits": false,
+                    "qkv_bias": false, "rope_theta": 1e7, "router_aux_loss_coef": 0.0, "shared_expert_intermediate_size": 0,
+                    "tie_word_embeddings": false, "use_qk_norm": true, "use_sliding_window": false
+                }),
+            ),
+        ),
+        (
+            "Qwen3.5-27B",
+            with(
+                &plain("qwen3_5_text"),
+                json!({
+                    "attention_bias": false, "attn_output_gate": true, "dtype": "bfloat16", "full_attention_interval": 4, "head_dim": 16,
+                    "layer_types": ["linear_attention", "linear_attention", "linear_attention", "full_attention"],
+                    "linear_conv_kernel_dim": 4, "linear_key_head_dim": 8, "linear_num_key_heads": 2, "linear_num_value_heads": 6,
+                    "linear_value_head_dim": 8, "mamba_ssm_dtype": "float32", "mlp_only_layers": [], "mtp_num_hidden_layers": 1,
+                    "mtp_use_dedicated_embeddings": false,
+                    "rope_parameters": {
+                        "mrope_interleaved": true, "mrope_section": [1, 1, 0], "partial_rotary_factor": 0.25, "rope_theta": 1e7,
+                        "rope_type": "default"
+                    }
+                }),
+            ),
+        ),
+        (
             "Llama 4 Scout",
             with(
                 &plain("llama4_text"),
@@ -224,6 +253,32 @@ fn files_with_the_keys_of_published_models_are_read() {
     for (name, config) in real_files() {
         let read = read(&config).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!((read.layers, read.width, read.head_dim.of(0)), (4, 64, 16), "{name}");
+    }
+}
+
+/// Python writes numbers that JSON lacks, as here into the files of Nemotron-H. In texts they are words.
+#[test]
+fn infinity_is_read_as_python_writes_it() {
+    let nemotron = json!({
+        "attention_bias": false, "attention_head_dim": 16, "chunk_size": 128, "conv_kernel": 4, "expand": 2, "hidden_act": null,
+        "hybrid_override_pattern": "M-*-", "layer_norm_epsilon": 1e-5, "mamba_head_dim": 8, "mamba_hidden_act": "silu",
+        "mamba_num_heads": 16, "mamba_proj_bias": false, "mlp_bias": false, "mlp_hidden_act": "relu2", "n_groups": 2,
+        "_name_or_path": "Infinity and \\\"NaN\\\"", "num_logits_to_keep": 1, "rescale_prenorm_residual": true,
+        "residual_in_fp32": false, "ssm_state_size": 16, "time_step_floor": 0.0001, "time_step_limit": [0.0, "BOUND"],
+        "time_step_max": 0.1, "time_step_min": 0.001, "time_step_rank": 4, "use_bias": false, "use_conv_bias": true,
+        "use_mamba_kernels": true
+    });
+    let text = with(&plain("nemotron_h"), nemotron).to_string();
+    let of = |bound: &str| read_text(&text.replace("\"BOUND\"", bound)).map_err(|error| error.to_string());
+    let read = of("Infinity").expect("as published");
+    assert_eq!((read.layers, read.head_dim.of(2)), (4, 16));
+    for (bound, said) in [
+        ("-Infinity", "time_step_limit"),
+        ("NaN", "time_step_limit"),
+        ("Infinite", "config.json"),
+    ] {
+        let error = of(bound).expect_err(bound);
+        assert!(error.contains(said), "{bound}: {error}");
     }
 }
 
