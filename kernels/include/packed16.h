@@ -23,8 +23,14 @@
 // lies in different banks; and floats from one of 16 sums in LDS to the next, for the same reason.
 #if defined(__CUDA_ARCH__)
 #define RF_PACKED_THREADS 512u
+// Cards of compute capability 8.6, 8.9 and 12.0 give a block 99 KiB at most.
+#if __CUDA_ARCH__ >= 900
 #define RF_PACKED_HELD 512u
 #define RF_PACKED_STEPS 3u
+#else
+#define RF_PACKED_HELD 256u
+#define RF_PACKED_STEPS 4u
+#endif
 #define RF_PACKED_GAP 8u
 #define RF_PACKED_ROW_GAP 32u
 #define RF_PACKED_MEET 20u

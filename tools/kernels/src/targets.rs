@@ -7,7 +7,7 @@ pub(crate) struct Target {
     pub(crate) arch: &'static str,
     /// The target whose pack has the families that this one lacks. A target without one is a base target.
     pub(crate) fallback: Option<&'static str>,
-    /// A target with similar code, a base target of its own: a pack is compressed as what differs from that one's of the same family. All of them whole
+    /// A target with similar code, a base target of its own: a pack is compressed as what differs from that one's of the same family, or the fallback's where it has none. All of them whole
     /// would be more than the 10 MiB that crates.io takes.
     pub(crate) near: Option<&'static str>,
 }

@@ -274,12 +274,12 @@ impl HipGgmlBackend {
         })
     }
 
-    /// The result of a node that its last launch is to leave rounded, too: the next node multiplies rows of it by weights, which take them so.
+    /// The result that a node's last launch is to leave rounded as well, and how: where the next node multiplies it by weights that take that form.
     fn leaves(&self, node: &Launch, next: Option<&Launch>) -> GgmlResult<Option<(TensorId, Leaves)>> {
         let (Some(next), Some(&y)) = (next, node.outputs.last()) else {
             return Ok(None);
         };
-        // What the launch reads, and how it can leave its result.
+        // Operands that must be plain f32 for that, and the forms in which it can leave its result. A gated unit reads results of its own products.
         let (floats, can): (_, &[Leaves]) = match node.kernel {
             Kernel::Op(Op::PagedAttention(_)) => (&node.inputs[..1], &[Leaves::Q8]),
             Kernel::Op(Op::RmsNorm { .. }) | Kernel::AddRmsNorm { .. } => {

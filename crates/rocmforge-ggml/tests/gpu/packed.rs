@@ -48,11 +48,11 @@ impl Layer {
 
     /// With `rows` tokens, matrices of `dtype` of `k` columns.
     pub(super) fn new(dtype: DType, rows: usize, k: usize) -> Self {
-        Self::with_inner(dtype, rows, [k, k])
+        Self::with_inner(dtype, rows, [k, k], GluKind::Swiglu)
     }
 
-    /// The same with `inner` columns between gate and down.
-    fn with_inner(dtype: DType, rows: usize, [k, inner]: [usize; 2]) -> Self {
+    /// The same with `inner` columns between gate and down, and another unit.
+    fn with_inner(dtype: DType, rows: usize, [k, inner]: [usize; 2], kind: GluKind) -> Self {
         let (mut graph, mut weights) = (Graph::new(), Vec::new());
         let mut salt = 0;
         let mut add = |graph: &mut Graph, desc: TensorDesc, [n, k]: [usize; 2]| {
@@ -90,7 +90,6 @@ impl Layer {
         let x = push(Op::Add, &[v, x]);
         let h = push(Op::RmsNorm { eps: 1e-5 }, &[x, norm]);
         let [gate, up] = [gate, up].map(|w| push(Op::MulMat, &[h, w]));
-        let kind = GluKind::Swiglu;
         let inner = push(Op::Glu { kind, swapped: false }, &[gate, up]);
         let out = push(Op::MulMat, &[inner, down]);
         let x = push(Op::Add, &[out, x]);
@@ -215,9 +214,19 @@ fn exact_products_pack_nothing() {
 fn fused_launches_change_nothing_but_the_order_of_sums() {
     let gpu = gpu();
     // In the second, a launch of its own rounds the input of the last product. Of many rows the norms leave rows of f16, which two products without biases share in one
-    // launch, and so do gate and up; their unit leaves rows of f16 for the last product.
-    for (rows, inner, launches) in [(1, 96, 7), (1, 8224, 8), (17, 96, 10)] {
-        let layer = Layer::with_inner(DType::Q4_1, rows, [96, inner]);
+    // launch, and so do gate and up; their unit leaves rows of f16 for the last product. A unit that has no such kernel, and columns that are no whole blocks, are rounded
+    // apart. Of more rows, and of f16, products are launches each.
+    for (dtype, rows, inner, kind, launches) in [
+        (DType::Q4_1, 1, 96, GluKind::Swiglu, 7),
+        (DType::Q4_1, 1, 8224, GluKind::Swiglu, 8),
+        (DType::Q4_1, 17, 96, GluKind::Swiglu, 10),
+        (DType::Q4_1, 17, 96, GluKind::Geglu, 10),
+        (DType::Q4_1, 17, 96, GluKind::Reglu, 11),
+        (DType::Q4_1, 129, 96, GluKind::Swiglu, 19),
+        (DType::F16, 17, 96, GluKind::Swiglu, 12),
+        (DType::F16, 17, 40, GluKind::Swiglu, 13),
+    ] {
+        let layer = Layer::with_inner(dtype, rows, [96, inner], kind);
         let run = |optimizer| {
             let mut device = on(&gpu, Activations::Int8);
             layer.load(&mut device);
@@ -226,7 +235,7 @@ fn fused_launches_change_nothing_but_the_order_of_sums() {
         };
         let (alone, _) = run(GraphOptimizer::none());
         let (fused, found) = run(on(&gpu, Activations::Int8).optimizer());
-        assert_eq!(found, launches, "{rows} rows, {inner}");
+        assert_eq!(found, launches, "{dtype}, {rows} rows, {inner}, {kind:?}");
         for (found, expected) in fused.iter().flatten().zip(alone.iter().flatten()) {
             let size = expected.iter().fold(1.0, |a: f32, b| a.max(b.abs()));
             let limit = Tolerance::Absolute(1e-3 * f64::from(size));

@@ -285,7 +285,7 @@ const fn product_of(ty: WeightType) -> Declared {
             32 => &[
                 &[1, 1, 32, 1, 1, 16],
                 &[5, 67, 64, 6, 3, 16],
-                &[3, 33, 1056, 80, 2, 16],
+                &[3, 33, 2144, 80, 2, 16],
                 &[3, 131, 96, 150, 2, 32],
                 &[37, 40, 288, 74, 2, 32],
                 // Enough tiles for blocks of several rows of waves.

@@ -39,10 +39,9 @@ impl Kernels {
         let op = self.op(OP);
         let [r, c] = op.dims([("rows", rows), ("cols", cols)])?;
         op.multiple("rounded rows must be whole blocks", cols, BLOCK)?;
-        let kernel = kernel_of(kind);
-        let rule = "the function must be SWIGLU or GEGLU; its number";
-        op.holds(kernel.is_some(), rule, GluKind::Swiglu as usize, kind as usize)?;
-        let name = kernel.unwrap_or(SWIGLU.name); // there, as checked
+        let name = kernel_of(kind);
+        op.value_of("function", kind as u32 as f32, name.is_some(), "SWIGLU or GEGLU")?;
+        let name = name.unwrap_or(SWIGLU.name); // there, as checked
         let halves = HalfRows::room(op.check(), to, [rows, cols])?;
         let shape = [rows, cols];
         (op.read("gate", gate, &shape)?.read("up", up, &shape)?)

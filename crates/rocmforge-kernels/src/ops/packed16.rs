@@ -22,12 +22,14 @@ const THREADS: u32 = 256;
 
 /// Neighbouring blocks of 32 of a row of weights that share what a part of k begins with.
 const SHARED_BLOCKS: usize = 8;
-/// Columns from which several matrices are a launch each: it may divide k.
+/// From this many columns on each of several matrices is a launch of its own, which may divide k.
 const LONG: usize = 8192;
-/// Bytes of activations that the blocks of a product with one part of k may copy, all together: each block copies its part of k of its rows. The sum of the parts
-/// is a launch, of 4 us on an H200. There q4_0 with 4096 rows of weights takes in one part and in eight: of 4096 columns with 16 rows of activations (17 MB are
-/// copied) 12.0 and 8.5 us, with 32 (34 MB) 17.5 and 9.8; of 14,336 columns with 16 (59 MB) 28 and 16.
-const COPIED: usize = 24 << 20;
+/// Bytes of activations, for each multiprocessor, that the blocks of a product in one part of k may copy to LDS together: each block copies its rows. The sum of the parts is
+/// a launch, of 4 us on an H200, with 132 multiprocessors. Without that launch q4_0 with 4096 rows of weights takes there, in one part and in eight: of 4096 columns with 16
+/// rows of activations (127 KiB each) 12.0 and 8.5 us, with 32 (254 KiB) 17.5 and 9.8; of 14,336 columns with 16 (445 KiB) 28 and 16. Other cards were not timed.
+const COPIED: usize = 192 << 10;
+/// Steps and blocks of a step that LDS holds: of code for compute capability 9.0, and of code for earlier ones, which later ones run, too.
+const HELD: [[u32; 2]; 2] = [[3, 512], [4, 256]];
 /// The fewest blocks of 32 of a part.
 const PART_BLOCKS: usize = 16;
 /// The most parts of k.
@@ -112,12 +114,11 @@ impl Packed16Tiles {
         ]
     };
 
-    /// Bytes of LDS where the launch gives it, `Packed16Held` in kernels/include/packed16.h: three steps of 512 blocks of 80 bytes and 64 for each row, and two words for each row.
-    const fn lds(self) -> u32 {
-        const STEPS: u32 = 3;
-        const HELD: u32 = 512;
+    /// Bytes of LDS where the launch gives it, `Packed16Held` in kernels/include/packed16.h: so many steps of so many blocks of 80 bytes, and 64 for each row of a step, and
+    /// two words for each row.
+    const fn lds(self, [steps, held]: [u32; 2]) -> u32 {
         let rows = self.rows as u32;
-        STEPS * rows * (HELD / rows * 80 + 64) + 8 * rows
+        steps * rows * (held / rows * 80 + 64) + 8 * rows
     }
 
     /// Blocks of the grid for a product `[m, n]`, of each part of k.
@@ -139,6 +140,45 @@ impl Packed16Tiles {
     }
 }
 
+/// What the choice of tiles depends on.
+#[derive(Debug, Clone, Copy)]
+struct Card {
+    /// Multiprocessors.
+    units: usize,
+    /// The fewest blocks, in tenths of one for each multiprocessor.
+    tenths: usize,
+    /// Waves of a block.
+    waves: usize,
+}
+
+impl Card {
+    fn tiles(self, rows: &[usize], [m, n, k]: [usize; 3], most: usize) -> Packed16Tiles {
+        let enough = |tiles: &Packed16Tiles| {
+            let blocks = tiles.blocks([m, n]).saturating_mul(tiles.parts);
+            blocks.saturating_mul(10) >= self.tenths * self.units
+        };
+        let largest_first = || {
+            let all = Packed16Tiles::ALL.into_iter().rev();
+            all.filter(|tiles| rows.contains(&tiles.rows) && tiles.waves <= self.waves)
+        };
+        // Parts are never more blocks than there are multiprocessors.
+        let divided = |tiles: Packed16Tiles| {
+            let room = self.units / tiles.blocks([m, n]).max(1);
+            let parts = room.min(k / BLOCK / PART_BLOCKS).min(most).max(1);
+            Packed16Tiles { parts, ..tiles }
+        };
+        let copies_little = |tiles: &Packed16Tiles| {
+            let rows = tiles.blocks([m, n]).saturating_mul(tiles.rows);
+            rows.saturating_mul(k).saturating_mul(size_of::<u16>()) <= COPIED * self.units
+        };
+        let one_part = largest_first().find(enough);
+        let in_parts = || largest_first().map(divided).find(enough);
+        let smallest = || largest_first().next_back().map(divided);
+        let tiles = one_part.filter(copies_little).or_else(in_parts).or_else(smallest);
+        tiles.unwrap_or(Packed16Tiles::ALL[0])
+    }
+}
+
 impl Kernels {
     /// Whether [`packed16`](Self::packed16) runs here, with weights of every type that can be packed: the device has a matrix unit (AMD's but gfx1030, NVIDIA's from
     /// compute capability 8.0 on). Nothing is loaded.
@@ -148,7 +188,7 @@ impl Kernels {
     }
 
     /// How [`packed16`](Self::packed16) shares out a product `[m, n]` over `k` with room for the sums of parts: in the largest tiles of which there are enough for the
-    /// multiprocessors ([`Parameter::TileBlocks`]), and in parts of k where those would copy more than 24 MiB. On an H200 more blocks took longer, because each copies its activations, and so did fewer.
+    /// multiprocessors ([`Parameter::TileBlocks`]), and in parts of k where those are too few or would copy more than 192 KiB of activations for each. On an H200 more blocks took longer, because each copies its activations, and so did fewer.
     pub fn packed16_tiles(&self, dims: [usize; 3]) -> Packed16Tiles {
         self.tiles(dims, MAX_PARTS)
     }
@@ -160,43 +200,22 @@ impl Kernels {
     }
 
     /// The same with tiles of some numbers of rows.
-    pub(super) fn tiles_of(&self, rows: &[usize], [m, n, k]: [usize; 3], most: usize) -> Packed16Tiles {
-        let units = self.backend().device().multiprocessors.max(1) as usize;
-        // Tenths of a block for each multiprocessor.
-        let tenths = self.tuning().value(Parameter::TileBlocks) as usize;
-        let enough = |tiles: &Packed16Tiles| {
-            let blocks = tiles.blocks([m, n]).saturating_mul(tiles.parts);
-            blocks.saturating_mul(10) >= tenths * units
+    pub(super) fn tiles_of(&self, rows: &[usize], dims: [usize; 3], most: usize) -> Packed16Tiles {
+        let card = Card {
+            units: self.backend().device().multiprocessors.max(1) as usize,
+            tenths: self.tuning().value(Parameter::TileBlocks) as usize,
+            waves: self.waves(),
         };
-        let largest_first = || {
-            let all = Packed16Tiles::ALL.into_iter().rev();
-            all.filter(|tiles| rows.contains(&tiles.rows) && self.has_waves(tiles.waves))
-        };
-        // Parts are never more blocks than there are multiprocessors.
-        let divided = |tiles: Packed16Tiles| {
-            let room = units / tiles.blocks([m, n]).max(1);
-            let parts = room.min(k / BLOCK / PART_BLOCKS).min(most).max(1);
-            Packed16Tiles { parts, ..tiles }
-        };
-        let copied = |tiles: &Packed16Tiles| {
-            let rows = tiles.blocks([m, n]).saturating_mul(tiles.rows);
-            rows.saturating_mul(k).saturating_mul(size_of::<u16>())
-        };
-        let one_part = largest_first().find(enough);
-        let in_parts = || largest_first().map(divided).find(enough);
-        let smallest = || largest_first().next_back().map(divided);
-        let tiles = one_part.filter(|tiles| copied(tiles) <= COPIED);
-        let tiles = tiles.or_else(in_parts).or(one_part).or_else(smallest);
-        tiles.unwrap_or(Packed16Tiles::ALL[0])
+        card.tiles(rows, dims, most)
     }
 
     fn has_tiles(&self, tiles: Packed16Tiles) -> bool {
-        Packed16Tiles::ALL.contains(&tiles) && self.has_waves(tiles.waves)
+        Packed16Tiles::ALL.contains(&tiles) && tiles.waves <= self.waves()
     }
 
-    /// Whether a block has so many waves.
-    fn has_waves(&self, waves: usize) -> bool {
-        waves <= (THREADS / self.backend().device().wave_size) as usize
+    /// Waves of a block.
+    fn waves(&self) -> usize {
+        (THREADS / self.backend().device().wave_size) as usize
     }
 
     /// Floats of room with which [`packed16`](Self::packed16) of these dimensions is fastest; 0 where it needs none.
@@ -350,6 +369,12 @@ impl Kernels {
         (numbers.pass(none(op, 2))).run(stream, kernels.tiles, launch)
     }
 
+    /// LDS for any code that runs on a device which gives a block so much: more than it needs changes nothing.
+    fn lds_of(tiles: Packed16Tiles, room: u32) -> u32 {
+        let [larger, smaller] = HELD.map(|held| tiles.lds(held));
+        if larger <= room { larger } else { smaller }
+    }
+
     /// The kernel for these tiles and its launch of so many blocks, which have the threads that the device's code is made for.
     pub(super) fn tile_launch(
         &self,
@@ -360,7 +385,11 @@ impl Kernels {
         let name = kernels.tiles_of[usize::from(tiles.rows > 16)];
         let kernel = self.kernel(kernels.tiles, name)?;
         // A kernel without LDS of its own takes it from the launch: it has more than a kernel may have by itself.
-        let lds = if kernel.meta().lds_size == 0 { tiles.lds() } else { 0 };
+        let room = self.backend().device().limits.lds_per_block;
+        let lds = match kernel.meta().lds_size {
+            0 => Self::lds_of(tiles, room),
+            _ => 0,
+        };
         let config = geometry::config([blocks, parts, 1], kernel.meta().max_workgroup_size);
         Ok((name, config.with_dynamic_lds(lds)))
     }
@@ -385,7 +414,7 @@ fn tiles_of_number(c: &Call<'_>, number: usize) -> Packed16Tiles {
     let of_waves = |&tiles: &Packed16Tiles| {
         let waves = (0..4)
             .map(|power| tiles.waves >> power)
-            .find(|&waves| c.kernels.has_waves(waves));
+            .find(|&waves| waves <= c.kernels.waves());
         Packed16Tiles {
             waves: waves.unwrap_or(1),
             ..tiles
@@ -555,8 +584,9 @@ const fn form_of(ty: WeightType) -> Declared {
         name: "packed16_in",
         tested: match ty {
             WeightType::Q4_0 => &[
-                &[17, 131, 1056, 1, 1],
-                &[33, 131, 1056, 2, 1],
+                // More steps than LDS holds, on cards of every kind.
+                &[17, 131, 4192, 1, 1],
+                &[33, 131, 2144, 2, 1],
                 &[17, 131, 1056, 3, 4],
                 &[33, 131, 1056, 4, 1],
                 &[17, 131, 1056, 5, 1],
@@ -595,5 +625,51 @@ const fn joint_form_of(ty: WeightType) -> Declared {
         },
         counted: &[],
         ..product_of(ty)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn k_is_divided_where_blocks_are_few_or_copy_much() {
+        let (h200, small) = (
+            Card {
+                units: 132,
+                tenths: 7,
+                waves: 8,
+            },
+            Card {
+                units: 42,
+                tenths: 7,
+                waves: 8,
+            },
+        );
+        for (card, dims, rows, waves, divided) in [
+            (h200, [16, 28_672, 4096], 16, 8, false),
+            (h200, [16, 4096, 4096], 16, 1, false),
+            (h200, [32, 28_672, 4096], 32, 8, false),
+            (h200, [16, 4096, 14_336], 16, 8, true),
+            (h200, [32, 4096, 4096], 16, 2, false),
+            (h200, [32, 5120, 7168], 32, 8, true),
+            (small, [16, 4096, 4096], 16, 4, false),
+            (small, [9, 4096, 8192], 16, 8, true),
+            (small, [16, 28_672, 8192], 16, 8, false),
+        ] {
+            let tiles = card.tiles(&[16, 32][..if dims[0] <= 16 { 1 } else { 2 }], dims, MAX_PARTS);
+            let found = (tiles.rows, tiles.waves, tiles.parts > 1);
+            assert_eq!(found, (rows, waves, divided), "{card:?} {dims:?}: {tiles:?}");
+        }
+    }
+
+    #[test]
+    fn every_card_gives_a_block_its_lds() {
+        for tiles in Packed16Tiles::ALL {
+            // Compute capability 8.6, 8.9 and 12.0; 9.0.
+            assert_eq!(Kernels::lds_of(tiles, 99 << 10), tiles.lds([4, 256]));
+            assert!(tiles.lds([4, 256]) <= 99 << 10, "{tiles:?}");
+            assert_eq!(Kernels::lds_of(tiles, 227 << 10), tiles.lds([3, 512]));
+        }
     }
 }
