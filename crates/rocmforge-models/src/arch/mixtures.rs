@@ -63,7 +63,17 @@ pub(super) const GLM4MOE: Architecture = Architecture::of_both(
             groups: [1, 1],
             ..GLM4MOE_EXPERTS
         }),
-        known: KNOWN.ignoring(GLM4MOE_IGNORED),
+        known: Known {
+            fixed: &[
+                rules::DECODERS,
+                &[
+                    ("hidden_act", "silu"),
+                    ("moe_router_dtype", "float32"),
+                    ("topk_method", "noaux_tc"),
+                ],
+            ],
+            ..KNOWN.ignoring(GLM4MOE_IGNORED)
+        },
         ..JSON
     }],
     &Dense {
@@ -75,7 +85,7 @@ pub(super) const GLM4MOE: Architecture = Architecture::of_both(
 );
 
 /// Norms of queries and keys are there or not, whatever `use_qk_norm` says.
-const GLM4MOE_IGNORED: &str = "attention_bias output_router_logits use_qk_norm";
+const GLM4MOE_IGNORED: &str = "attention_bias output_router_logits router_aux_loss_coef use_qk_norm";
 
 /// Ling and Ring 2: experts chosen from groups, and a shared one beside them.
 pub(super) const BAILINGMOE2: Architecture = Architecture::of_gguf_only(

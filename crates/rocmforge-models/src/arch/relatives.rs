@@ -48,8 +48,8 @@ pub(super) const SMOLLM3: Architecture = Architecture::of_both(
         output: OutputMatrix::Embedding,
         known: Known {
             features: &[rules::FEATURES, rules::NO_EXPERTS, rules::NO_UPPER_WINDOW],
-            // Without `use_sliding_window` no layer has the window.
-            ..rules::JSON.ignoring("attention_bias mlp_bias sliding_window max_window_layers")
+            // Without `use_sliding_window` no layer has the window. In how many parts the training computed products changes no definition: the published file states 2.
+            ..rules::JSON.ignoring("attention_bias mlp_bias pretraining_tp sliding_window max_window_layers")
         },
         ..JSON
     }],
@@ -78,7 +78,10 @@ pub(super) const ERNIE4_5_JSON: Rules = Rules {
     theta: 500_000.0,
     output: OutputMatrix::Embedding,
     known: Known {
-        fixed: &[rules::DECODERS, &[("hidden_act", "silu"), ("use_bias", "false")]],
+        fixed: &[
+            rules::DECODERS,
+            &[("hidden_act", "silu"), ("use_bias", "false"), ("use_rmsnorm", "true")],
+        ],
         ..rules::JSON
     },
     ..JSON

@@ -196,6 +196,36 @@ fn real_files() -> Vec<(&'static str, Value)> {
             ),
         ),
         (
+            "SmolLM3-3B",
+            with(
+                &plain("smollm3"),
+                json!({
+                    "attention_bias": false, "bos_token_id": null, "eos_token_id": 128012, "max_window_layers": 28, "mlp_bias": false,
+                    "layer_types": ["full_attention", "full_attention", "full_attention", "full_attention"],
+                    "no_rope_layer_interval": 4, "no_rope_layers": [1, 1, 1, 0], "pad_token_id": 128004, "pretraining_tp": 2,
+                    "rope_theta": 5000000.0, "sliding_window": null, "use_sliding_window": false
+                }),
+            ),
+        ),
+        (
+            "Hunyuan-7B",
+            with(
+                &plain("hunyuan_v1_dense"),
+                json!({
+                    "add_classification_head": false, "attention_bias": false, "attention_head_dim": 16, "cla_share_factor": 2,
+                    "class_num": 0, "dense_list": [4096, 0], "head_dim": 16, "im_end_id": 5, "im_newline_id": 11, "im_start_id": 4,
+                    "mask_init_id": 12, "mlp_bias": false, "norm_type": "rms", "org_vocab_size": 320, "pad_id": 127961,
+                    "pad_token_id": 127961, "pool_type": "last", "pretraining_tp": 1, "rope_theta": 10000.0, "sep_token_id": 127962,
+                    "rope_scaling": {
+                        "alpha": 1000.0, "beta_fast": 32, "beta_slow": 1, "factor": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+                        "type": "dynamic"
+                    },
+                    "text_end_id": 7, "text_start_id": 6, "tie_word_embeddings": true, "use_cla": false, "use_qk_norm": true,
+                    "use_rotary_pos_emb": true
+                }),
+            ),
+        ),
+        (
             "Llama 4 Scout",
             with(
                 &plain("llama4_text"),
@@ -248,9 +278,41 @@ fn real_files() -> Vec<(&'static str, Value)> {
     ]
 }
 
+/// The same of models with shared experts, whose settings no other model above has.
+fn with_shared_experts() -> Vec<(&'static str, Value)> {
+    vec![
+        (
+            "GLM-4.5-Air",
+            with(
+                &plain("glm4_moe"),
+                json!({
+                    "attention_bias": true, "decoder_sparse_step": 1, "eos_token_id": [7, 8, 9], "first_k_dense_replace": 1, "head_dim": 16,
+                    "moe_intermediate_size": 32, "moe_router_dtype": "float32", "n_group": 1, "n_routed_experts": 128, "n_shared_experts": 1,
+                    "norm_topk_prob": true, "num_experts_per_tok": 8, "num_nextn_predict_layers": 1, "output_router_logits": false,
+                    "pad_token_id": 7, "partial_rotary_factor": 0.5, "rope_scaling": null, "rope_theta": 10000,
+                    "routed_scaling_factor": 1.0, "router_aux_loss_coef": 0.001, "tie_word_embeddings": false, "topk_group": 1,
+                    "topk_method": "noaux_tc", "use_qk_norm": false
+                }),
+            ),
+        ),
+        (
+            "ERNIE-4.5-21B-A3B",
+            with(
+                &plain("ernie4_5_moe"),
+                json!({
+                    "head_dim": 16, "moe_capacity": [64, 64, 64], "moe_gate": "topk", "moe_intermediate_size": 32, "moe_k": 6,
+                    "moe_layer_end_index": 3, "moe_layer_interval": 1, "moe_layer_start_index": 1, "moe_num_experts": 64,
+                    "moe_num_shared_experts": 2, "moe_use_aux_free": true, "pad_token_id": 0, "rope_theta": 500000.0,
+                    "tie_word_embeddings": true, "use_bias": false, "use_rmsnorm": true
+                }),
+            ),
+        ),
+    ]
+}
+
 #[test]
 fn files_with_the_keys_of_published_models_are_read() {
-    for (name, config) in real_files() {
+    for (name, config) in real_files().into_iter().chain(with_shared_experts()) {
         let read = read(&config).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!((read.layers, read.width, read.head_dim.of(0)), (4, 64, 16), "{name}");
     }
