@@ -33,6 +33,7 @@ mod suite {
     mod passes;
     mod plan;
     mod pre_tokenizers;
+    mod published_settings;
     mod real;
     mod rerankers;
     mod runtime;
