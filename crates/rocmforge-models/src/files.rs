@@ -122,24 +122,15 @@ fn without_infinity(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut texts = Vec::with_capacity(bytes.len());
     let (mut left, mut in_text, mut found) = (bytes, false, false);
     while let Some(&byte) = left.first() {
-        let number = NUMBERS.into_iter().find(|number| left.starts_with(number));
-        let taken = match (in_text, byte, number) {
-            (true, b'\\', _) => 2.min(left.len()),
-            (false, _, Some(number)) => {
-                found = true;
-                texts.push(b'"');
-                texts.extend_from_slice(number);
-                texts.push(b'"');
-                left = &left[number.len()..];
-                continue;
-            }
-            _ => {
-                in_text ^= byte == b'"';
-                1
-            }
-        };
-        texts.extend_from_slice(&left[..taken]);
-        left = &left[taken..];
+        let number = NUMBERS.into_iter().find(|number| !in_text && left.starts_with(number));
+        let escaped = in_text && byte == b'\\';
+        let length = number.map_or(if escaped { 2 } else { 1 }, <[u8]>::len);
+        let (part, rest) = left.split_at(length.min(left.len()));
+        in_text ^= byte == b'"';
+        found |= number.is_some();
+        let quote: &[u8] = if number.is_some() { b"\"" } else { b"" };
+        texts.extend([quote, part, quote].into_iter().flatten());
+        left = rest;
     }
     found.then_some(texts)
 }

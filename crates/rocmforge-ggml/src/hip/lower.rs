@@ -299,14 +299,11 @@ impl HipGgmlBackend {
         let forms = next.weights().iter().map(|&weight| self.form(y, weight, false));
         let forms = forms.collect::<GgmlResult<Vec<Form>>>()?;
         // The product itself rounds one row, and groups of eight rows are rounded apart.
-        let how = if (2..=FEW_ROWS).contains(&rows) && forms.contains(&Form::Q8) {
-            Leaves::Q8
-        } else if forms.contains(&Form::Halves) {
-            Leaves::Halves
-        } else {
-            return Ok(None);
+        let fits = |how: &Leaves| match how {
+            Leaves::Q8 => (2..=FEW_ROWS).contains(&rows) && forms.contains(&Form::Q8),
+            Leaves::Halves => forms.contains(&Form::Halves),
         };
-        Ok(can.contains(&how).then_some((y, how)))
+        Ok(can.iter().copied().find(fits).map(|how| (y, how)))
     }
 
     fn product_and_sum(&mut self, product: &Launch, sum: &Launch, with: Shared) -> GgmlResult<()> {
